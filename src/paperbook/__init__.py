@@ -1,0 +1,1 @@
+"""paperbook: executable, judged reproductions of NeurIPS 2026 papers."""

@@ -1,0 +1,1 @@
+"""Building blocks that two chapters or more share."""
