@@ -135,6 +135,8 @@ def build_html() -> Path:
         raise PaperbookError("jupyter-book is missing: pip install 'paperbook[book]'")
     command = [tool, "build", str(top), "--all", "-W", "--keep-going", "-n"]
     env = {**os.environ, "PAPERBOOK_ROOT": str(top)}
+    # Pages of chapters that have left the book would otherwise stay.
+    shutil.rmtree(top / "_build" / "html", ignore_errors=True)
     done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=top)
     log = top / "_build" / "build.log"
     log.parent.mkdir(exist_ok=True)

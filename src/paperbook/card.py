@@ -108,7 +108,7 @@ class Card(_Strict):
     profiles: dict[str, dict[str, Any]]
     sweep: dict[str, list[Any]]
     method: tuple[Mapped, ...]
-    claims: tuple[Claim, ...]
+    claims: Annotated[tuple[Claim, ...], Field(min_length=1)]
 
     @field_validator("part")
     @classmethod

@@ -76,9 +76,16 @@ def run(
         if in_place and (output is not None or assignments or profile != "book"):
             raise PaperbookError("--in-place stores the book profile: no -o, -p or --profile")
         plans = [_plan(slug, profile, assignments) for slug in slugs]
+        failed = 0
         for slug, overrides in plans:
             target = project.notebook_path(slug) if in_place else output
-            _run_one(slug, target or _default_output(slug, profile), profile, overrides)
+            try:
+                _run_one(slug, target or _default_output(slug, profile), profile, overrides)
+            except RunError as error:
+                failed += 1
+                console.err.print(f"paperbook: {error}", markup=False)
+        if failed:
+            raise RunError(f"{failed} of {len(plans)} chapters failed")
 
 
 def _plan(slug: str, profile: str, assignments: list[str]) -> tuple[str, dict]:

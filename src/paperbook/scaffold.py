@@ -11,6 +11,19 @@ from paperbook.errors import PaperbookError
 
 TEMPLATES = Path(__file__).parent / "templates"
 SLUG = re.compile(r"^[a-z][a-z0-9_]*$")
+SECTIONS = (
+    "The idea",
+    "What the paper says, what we assumed",
+    "The method in one screen",
+    "Notation and derivation",
+    "Parameters",
+    "The method",
+    "Experiments",
+    "Evidence",
+    "Sweep",
+    "Limits and exercises",
+    "References",
+)
 CELL = re.compile(r"^%% (markdown|code)(.*)$", re.MULTILINE)
 
 

@@ -3,6 +3,7 @@
 import ast
 import re
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import nbformat
@@ -46,7 +47,7 @@ def theorems_in(slug: str) -> list[Theorem]:
     text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
     blocks = list(BLOCK.finditer(text))
     found = []
-    for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, following in zip_longest(blocks, blocks[1:]):
         if block["kind"] == "proof":
             continue
         label = LABEL.search(block["body"])
