@@ -10,7 +10,10 @@ book: .venv/installed
 
 test: .venv/installed
 	tools/ensure-browser
-	tools/run-tests
+	$(MAKE) lint
+	$(BIN)/pytest tests --ignore tests/book --numprocesses 2
+	$(BIN)/pytest notebooks --nbval-lax --nbval-cell-timeout 900 --numprocesses 2 --dist loadfile
+	$(BIN)/pytest tests/book
 
 smoke: .venv/installed
 	$(BIN)/paperbook run $(basename $(notdir $(wildcard notebooks/*.yaml))) --profile smoke
