@@ -41,11 +41,14 @@ NOTEBOOK = """
 %% code tags=parameters
 count: int = 3  # how many numbers
 scale: float = 1.0  # size of the numbers
-fail: str = ""  # "" or "raise" or "die" or "norecord"
+fail: str = ""  # "" or "raise" or "die" or "norecord" or "hang" or "memory"
+nap: float = 0.0  # seconds to sleep
+plot: bool = False  # draw a figure
 flags: list = []  # unused by the numbers
 %% code
 import os
 import signal
+import time
 
 from paperbook import evidence
 
@@ -55,8 +58,21 @@ if fail == "raise":
     raise RuntimeError("planned failure")
 if fail == "die":
     os.kill(os.getpid(), signal.SIGKILL)
+if fail == "hang":
+    time.sleep(600)
+if fail == "memory":
+    hoard = [bytearray(10_000_000) for _ in range(100)]
+    time.sleep(600)
+time.sleep(nap)
 ledger.judge("toy-small", [scale * i for i in range(count)])
 ledger.note("largest", scale * (count - 1))
+%% code
+if plot:
+    import matplotlib.pyplot as plt
+    import torch
+
+    plt.plot(torch.arange(4.0) @ torch.ones(4, 4))
+    plt.show()
 %% code tags=nbval-check-output
 ledger.verdicts()
 %% code

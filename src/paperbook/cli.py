@@ -1,4 +1,4 @@
-"""The command line: ``paperbook list | run | build | evidence | check | new``."""
+"""The command line: ``paperbook list | run | sweep | results | build | evidence | check | new``."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Run, judge and build the chapters of paperbook.",
 )
-BAD_INPUT, FAILED = 2, 1
+BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
 
 @contextmanager
@@ -33,6 +33,9 @@ def _one_line_errors():
     except RunError as error:
         console.err.print(f"paperbook: {error}", markup=False)
         raise typer.Exit(FAILED) from None
+    except KeyboardInterrupt:
+        console.err.print("paperbook: interrupted; what was finished is kept")
+        raise typer.Exit(INTERRUPTED) from None
 
 
 Slugs = Annotated[list[str], typer.Argument(help="chapters, by slug")]
@@ -126,6 +129,58 @@ def _shown(path: Path) -> str:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
         return str(path)
+
+
+@app.command()
+def sweep(
+    slug: Annotated[str, typer.Argument(help="chapter, by slug")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="the sweep's folder")],
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option("--parameter", "-p", help="grid: a=1,2,4 or seed=0:5; may be repeated"),
+    ] = None,
+    space: Annotated[
+        list[str] | None,
+        typer.Option(help="range to sample: a=0:1 or lr=1e-4:1e-1:log; may be repeated"),
+    ] = None,
+    sample: Annotated[int, typer.Option(help="points to sample from --space")] = 0,
+    method: Annotated[str, typer.Option(help="random, lhs or sobol")] = "sobol",
+    sample_seed: Annotated[int, typer.Option(help="seed of the sample")] = 0,
+    file: Annotated[Path | None, typer.Option("--from", help="YAML file with the space")] = None,
+    profile: Annotated[str, typer.Option(help="smoke, book or paper [default: book]")] = "",
+    workers: Annotated[int, typer.Option(help="runs at the same time")] = 2,
+    dask: Annotated[str, typer.Option(help="address of a Dask scheduler")] = "",
+    preload: Annotated[bool, typer.Option(help="fork runs from a preloaded process")] = False,
+    timeout: Annotated[float, typer.Option(help="seconds a run may take, 0: any")] = 0.0,
+    memory: Annotated[float, typer.Option(help="megabytes a run may use, 0: any")] = 0.0,
+    retries: Annotated[int, typer.Option(help="more tries after a killed kernel or time-out")] = 0,
+    retry_failed: Annotated[bool, typer.Option(help="run failed points again")] = False,
+    dry_run: Annotated[bool, typer.Option(help="show points and time, run nothing")] = False,
+) -> None:
+    """Run a chapter over many parameter values; the same command again runs what is missing."""
+    from paperbook.sweep import commands
+
+    with _one_line_errors():
+        chosen, their_profile = commands.make_space(
+            slug, parameter or [], space or [], sample, method, sample_seed, file
+        )
+        options = commands.Options(workers, dask, preload, timeout, memory, retries, retry_failed)
+        commands.sweep(slug, chosen, profile or their_profile or "book", output, options, dry_run)
+
+
+@app.command()
+def results(
+    folder: Annotated[Path, typer.Argument(help="a sweep's folder")],
+    statistic: Annotated[
+        list[str] | None, typer.Option("--statistic", "-s", help="what to draw; may be repeated")
+    ] = None,
+    by: Annotated[list[str] | None, typer.Option(help="parameter to draw over; one or two")] = None,
+) -> None:
+    """Rebuild a sweep's table and figure from its notebooks, and print it."""
+    from paperbook.sweep import commands
+
+    with _one_line_errors():
+        commands.results(folder, statistic or [], by or [])
 
 
 @app.command()

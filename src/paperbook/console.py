@@ -25,3 +25,38 @@ def progress_bar(label: str, total: float) -> Iterator:
             progress.update(task, completed=done, total=total)
 
         yield advance
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words for readers."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def counting(total: int) -> Iterator:
+    """Yield ``advance(failed, elapsed)`` for ``total`` runs: a bar, or at most 20 plain lines."""
+    done = failures = 0
+    step = max(total // 20, 1)
+
+    def line(failed: bool, elapsed: float) -> None:
+        nonlocal done, failures
+        done, failures = done + 1, failures + failed
+        if done % step == 0 or done == total:
+            left = duration(elapsed / done * (total - done))
+            out.print(f"{done}/{total} run, {failures} failed, about {left} left")
+
+    if not out.is_terminal or not total:
+        yield line
+        return
+    with progress_bar("points", total) as advance:
+
+        def bar(failed: bool, elapsed: float) -> None:
+            nonlocal done
+            done += 1
+            advance(done, total)
+
+        yield bar

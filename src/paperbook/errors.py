@@ -10,4 +10,11 @@ class CardError(PaperbookError):
 
 
 class RunError(RuntimeError):
-    """A notebook run that did not finish: the message names the cell and its error."""
+    """A notebook run that did not finish: the message names the cell and its error.
+
+    ``again`` tells whether another try may end differently.
+    """
+
+    def __init__(self, message: str, *, again: bool = False) -> None:
+        super().__init__(message)
+        self.again = again

@@ -1,6 +1,7 @@
 """Running chapters through papermill: checked parameters, atomic outputs, clean notebooks."""
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ def run(
     profile: str = "book",
     overrides: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
+    timed: bool = False,
 ) -> dict[str, Any]:
     """Execute chapter ``slug`` and write the executed notebook to ``output``.
 
@@ -53,6 +55,7 @@ def run(
         profile: one of the card's profiles.
         overrides: parameter values that win over the profile's.
         progress: called with (cells done, cells in all) after each cell.
+        timed: store the run's wall seconds in the notebook's metadata.
 
     Returns:
         The chapter's record.
@@ -67,6 +70,7 @@ def run(
     output = output.resolve()
     output.parent.mkdir(parents=True, exist_ok=True)
     part = output.with_name(f".{output.stem}.{os.getpid()}.part.ipynb")
+    start = time.monotonic()
     try:
         _papermill(project.notebook_path(slug), part, parameters, progress)
         record = chapter_record(part)
@@ -74,7 +78,9 @@ def run(
             raise RunError(f"{slug}: finished without its final record (ledger.close())")
     except Exception as error:
         kept = _keep_partial(part, output)
-        raise RunError(f"{slug}: {_describe(error)}{kept}") from error
+        # A cell's own exception would come again; a killed kernel may not.
+        again = type(error).__name__ in ("DeadKernelError", "CellTimeoutError")
+        raise RunError(f"{slug}: {_describe(error)}{kept}", again=again) from error
     except KeyboardInterrupt:
         part.unlink(missing_ok=True)
         raise
@@ -83,6 +89,8 @@ def run(
         "fingerprint": record["fingerprint"],
         "profile": record["profile"],
     }
+    if timed:
+        notebook.metadata["paperbook"]["seconds"] = round(time.monotonic() - start, 2)
     nbformat.write(notebook, part)
     os.replace(part, output)
     return record

@@ -11,6 +11,8 @@ from paperbook.errors import PaperbookError, RunError
 from paperbook.evidence.record import chapter_record, records
 from paperbook.execution import is_stale, run, run_in_place
 
+DEFAULTS = {"scale": 1.0, "fail": "", "nap": 0.0, "plot": False, "flags": []}
+
 
 @pytest.fixture
 def output(tmp_path):
@@ -23,10 +25,10 @@ def test_a_run_writes_a_clean_notebook_with_its_record(toy_book, output):
     notebook = nbformat.read(output, as_version=4)
     assert chapter_record(notebook) == record
     assert record["profile"] == "book"
-    assert record["parameters"] == {"count": 3, "scale": 1.0, "fail": "", "flags": []}
+    assert record["parameters"] == {**DEFAULTS, "count": 3}
     assert record["claims"][0]["tests"][0]["samples"] == [0.0, 1.0, 2.0]
     assert records(notebook)["largest"] == 2.0
-    assert seen[-1] == (6, 6)
+    assert seen[-1] == (7, 7)
     text = output.read_text()
     for noise in ("papermill.record_timing", '"start_time"', '"exception"', str(toy_book)):
         assert noise not in text

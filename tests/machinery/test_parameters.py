@@ -19,6 +19,8 @@ def test_all_declarations_are_seen(declared):
         "count": ("int", 3),
         "scale": ("float", 1.0),
         "fail": ("str", ""),
+        "nap": ("float", 0.0),
+        "plot": ("bool", False),
         "flags": ("list", []),
     }
     assert declared["count"].help == "how many numbers"

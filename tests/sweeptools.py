@@ -1,0 +1,79 @@
+"""What tests of sweeps share."""
+
+import os
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from paperbook.sweep.plan import all_points
+from paperbook.sweep.space import Space
+from paperbook.sweep.store import Store
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path / "sweep")
+    made.points.mkdir(parents=True)
+    return made
+
+
+@pytest.fixture
+def points(toy_book):
+    def make(**grid):
+        return all_points("toy", Space(grid, {}), "book")
+
+    return make
+
+
+@pytest.fixture
+def no_orphans():
+    """After the test no process that it started is left, kernels first of all."""
+    before = set(psutil.pids())
+    yield
+    deadline = time.monotonic() + 10
+    while left := family(before):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+
+
+def family(before):
+    found = []
+    for process in psutil.process_iter(["pid", "cmdline"]):
+        words = " ".join(process.info["cmdline"] or [])
+        ours = any(mark in words for mark in ("ipykernel", "paperbook.sweep", "paperbook sweep"))
+        if process.info["pid"] not in before and ours and _mine(process):
+            found.append((process.info["pid"], words))
+    return found
+
+
+def _mine(process):
+    """Only processes of this test's book: the suite runs tests side by side."""
+    try:
+        return process.environ().get("PAPERBOOK_ROOT") == os.environ.get("PAPERBOOK_ROOT")
+    except psutil.Error:
+        return False
+
+
+def sweep_command(folder, *arguments):
+    return [sys.executable, "-m", "paperbook", "sweep", "toy", "-o", str(folder), *arguments]
+
+
+def start_sweep(folder, *arguments):
+    return subprocess.Popen(
+        sweep_command(folder, *arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+    )
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+    return value
