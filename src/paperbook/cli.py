@@ -258,12 +258,14 @@ def _print_matrix(rows: list[dict]) -> None:
     if not console.out.is_terminal:
         for row in rows:
             console.out.print(
-                f"{row['claim']:<30} {row['verdict']:<15} {row['measured']}", markup=False
+                f"{row['claim']:<28} {row['test']:<12} {row['verdict']:<15} {row['measured']}",
+                markup=False,
             )
         return
-    table = Table("claim", "kind", "rule", "measured", "verdict")
+    columns = ("claim", "test", "rule", "measured", "verdict")
+    table = Table(*columns)
     for row in rows:
-        table.add_row(*(row[key] for key in ("claim", "kind", "rule", "measured", "verdict")))
+        table.add_row(*(row[key] for key in columns))
     console.out.print(table)
 
 

@@ -1,40 +1,55 @@
-"""A papermill engine that tells a callback how many cells are done."""
+"""A papermill engine that counts cells and the time they take."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from papermill.engines import NBClientEngine, papermill_engines
 
 ENGINE = "paperbook"
-_callback: Callable[[int, int], None] | None = None
 
 
-class ReportingEngine(NBClientEngine):
-    """papermill's default engine, with a report after each code cell."""
+@dataclass
+class Meter:
+    """What a run tells while it goes: wall seconds inside cells, and each finished cell."""
+
+    callback: Callable[[int, int], None] | None = None
+    cell_seconds: float = 0.0
+
+
+_meter = Meter()
+
+
+class MeteredEngine(NBClientEngine):
+    """papermill's default engine, with a meter around each cell."""
 
     @classmethod
     def execute_managed_notebook(cls, nb_man, kernel_name, **kwargs) -> None:
-        done, total = 0, len(nb_man.nb.cells)
-        complete = nb_man.cell_complete
+        start, complete = nb_man.cell_start, nb_man.cell_complete
+        done, total, began = 0, len(nb_man.nb.cells), 0.0
 
-        def reporting_complete(cell, cell_index=None, **kwargs):
+        def metered_start(cell, *arguments, **options):
+            nonlocal began
+            start(cell, *arguments, **options)
+            began = time.monotonic()
+
+        def metered_complete(cell, *arguments, **options):
             nonlocal done
-            complete(cell, cell_index, **kwargs)
+            _meter.cell_seconds += time.monotonic() - began
+            complete(cell, *arguments, **options)
             done += 1
-            if _callback is not None:
-                _callback(done, total)
+            if _meter.callback is not None:
+                _meter.callback(done, total)
 
-        nb_man.cell_complete = reporting_complete
+        nb_man.cell_start, nb_man.cell_complete = metered_start, metered_complete
         super().execute_managed_notebook(nb_man, kernel_name, **kwargs)
 
 
 @contextmanager
-def reporting(callback: Callable[[int, int], None] | None) -> Iterator[None]:
-    """Send reports of runs inside the ``with`` block to ``callback``."""
-    global _callback
-    papermill_engines.register(ENGINE, ReportingEngine)
-    _callback = callback
-    try:
-        yield
-    finally:
-        _callback = None
+def metered(callback: Callable[[int, int], None] | None) -> Iterator[Meter]:
+    """Send reports of the run inside the ``with`` block to ``callback`` and to the meter."""
+    global _meter
+    papermill_engines.register(ENGINE, MeteredEngine)
+    _meter = Meter(callback)
+    yield _meter

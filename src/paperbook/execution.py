@@ -55,7 +55,7 @@ def run(
         profile: one of the card's profiles.
         overrides: parameter values that win over the profile's.
         progress: called with (cells done, cells in all) after each cell.
-        timed: store the run's wall seconds in the notebook's metadata.
+        timed: store the wall seconds of the run, and of its cells, in the notebook's metadata.
 
     Returns:
         The chapter's record.
@@ -72,7 +72,7 @@ def run(
     part = output.with_name(f".{output.stem}.{os.getpid()}.part.ipynb")
     start = time.monotonic()
     try:
-        _papermill(project.notebook_path(slug), part, parameters, progress)
+        cell_seconds = _papermill(project.notebook_path(slug), part, parameters, progress)
         record = chapter_record(part)
         if record is None:
             raise RunError(f"{slug}: finished without its final record (ledger.close())")
@@ -91,18 +91,20 @@ def run(
     }
     if timed:
         notebook.metadata["paperbook"]["seconds"] = round(time.monotonic() - start, 2)
+        notebook.metadata["paperbook"]["cell_seconds"] = round(cell_seconds, 2)
     nbformat.write(notebook, part)
     os.replace(part, output)
     return record
 
 
-def _papermill(source: Path, target: Path, parameters: dict, progress: Progress | None) -> None:
+def _papermill(source: Path, target: Path, parameters: dict, progress: Progress | None) -> float:
+    """Execute; returns the wall seconds spent inside cells."""
     # Imported here, since papermill costs half a second and `paperbook list` needs none of it.
     import papermill
 
-    from paperbook.engine import ENGINE, reporting
+    from paperbook.engine import ENGINE, metered
 
-    with reporting(progress):
+    with metered(progress) as meter:
         papermill.execute_notebook(
             str(source),
             str(target),
@@ -113,6 +115,7 @@ def _papermill(source: Path, target: Path, parameters: dict, progress: Progress 
             record_timing=False,
             extra_arguments=["--log-level=40"],
         )
+    return meter.cell_seconds
 
 
 def _describe(error: Exception) -> str:

@@ -100,9 +100,7 @@ def test_bad_spaces(declared, space, message):
         space.points(declared, "toy")
 
 
-@pytest.mark.parametrize(
-    "text", ["scale=2:1", "scale=0:1:log", "scale=1", "scale=1:2:lin"]
-)
+@pytest.mark.parametrize("text", ["scale=2:1", "scale=0:1:log", "scale=1", "scale=1:2:lin"])
 def test_bad_ranges(text):
     with pytest.raises(PaperbookError, match="toy: "):
         parse_ranges([text], "toy")

@@ -95,6 +95,7 @@ def watch(child: Child, job: Job, limits: Limits, stop: threading.Event) -> Fail
     """
     family = _Family(child.pid)
     start = looked = time.monotonic()
+    whole = False
     try:
         while (code := child.poll()) is None:
             if stop.is_set():
@@ -110,9 +111,10 @@ def watch(child: Child, job: Job, limits: Limits, stop: threading.Event) -> Fail
                         f"{job.slug}: stopped at {used:.0f} MB (--memory {limits.megabytes:g})"
                     )
             time.sleep(TICK)
-        return None if code == 0 else read_failure(job, code)
+        whole = code == 0
+        return None if whole else read_failure(job, code)
     finally:
-        family.end()
+        family.end(search=not whole)
         child.release()
 
 
@@ -120,6 +122,7 @@ class _Family:
     """A child with its descendants, remembered so that none outlives it."""
 
     def __init__(self, pid: int) -> None:
+        self._pid = pid
         self._members: dict[int, psutil.Process] = {}
         with contextlib.suppress(psutil.Error):
             self._members[pid] = psutil.Process(pid)
@@ -131,6 +134,14 @@ class _Family:
                 found = self._root.children(recursive=True)
                 self._members.update({member.pid: member for member in found})
 
+    def _orphans(self) -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get("JPY_PARENT_PID") == str(self._pid):
+                    found.append(process)
+        return found
+
     def megabytes(self) -> float:
         self._look()
         total = 0
@@ -139,9 +150,15 @@ class _Family:
                 total += member.memory_info().rss
         return total / 1e6
 
-    def end(self) -> None:
-        """Kill all that still live (psutil never signals a process that reuses a number)."""
+    def end(self, *, search: bool) -> None:
+        """Kill all that still live (psutil never signals a process that reuses a number).
+
+        ``search`` looks for kernels everywhere: one that was just starting when its runner died
+        is nobody's descendant, and its own poller may take init for its rightful parent.
+        """
         self._look()
+        if search:
+            self._members.update({kernel.pid: kernel for kernel in self._orphans()})
         for member in self._members.values():
             with contextlib.suppress(psutil.Error):
                 member.kill()
