@@ -12,7 +12,7 @@ test: .venv/installed
 	tools/ensure-browser
 	$(MAKE) lint
 	$(BIN)/pytest tests --ignore tests/book --numprocesses 2
-	$(BIN)/pytest notebooks --nbval-lax --nbval-cell-timeout 900 --numprocesses 2 --dist loadfile
+	$(BIN)/pytest notebooks --ignore-glob="*.failed.ipynb" --nbval-lax --nbval-cell-timeout 900 --numprocesses 2 --dist loadfile
 	$(BIN)/pytest tests/book
 
 smoke: .venv/installed

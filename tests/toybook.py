@@ -61,7 +61,7 @@ if fail == "die":
 if fail == "hang":
     time.sleep(600)
 if fail == "memory":
-    hoard = [bytearray(10_000_000) for _ in range(100)]
+    hoard = [bytes([i]) * 10_000_000 for i in range(1, 150)]
     time.sleep(600)
 time.sleep(nap)
 ledger.judge("toy-small", [scale * i for i in range(count)])

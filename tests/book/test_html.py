@@ -61,9 +61,7 @@ def test_internal_links_resolve(html, pages):
         for target in re.findall(r'<a\b[^>]*\bhref="([^":]*)"', body):
             file, _, anchor = target.partition("#")
             there = ((html / name).parent / file).resolve() if file else html / name
-            if not there.exists():
-                broken.append((name, target))
-            elif anchor and f'id="{anchor}"' not in there.read_text():
+            if not there.exists() or (anchor and f'id="{anchor}"' not in there.read_text()):
                 broken.append((name, target))
     assert broken == []
 

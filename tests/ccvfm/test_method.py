@@ -142,7 +142,10 @@ def test_coreset_follows_dtype_and_seed(moons):
         ({"iterations": 0}, "iterations must be an integer >= 1"),
         ({"marginal": "other"}, "marginal must be one of free, uniform"),
         ({"initial_atoms": torch.zeros(3, 3)}, "initial_atoms must have shape"),
-        ({"initial_atoms": torch.zeros(3, 2, dtype=DOUBLE)}, "initial_atoms must be torch.float32"),
+        (
+            {"initial_atoms": torch.zeros(3, 2, dtype=DOUBLE)},
+            r"initial_atoms must be torch\.float32",
+        ),
     ],
 )
 def test_coreset_refuses(change, message):
@@ -485,6 +488,7 @@ def test_trained_flow_approaches_the_exact_correction():
         ({"learning_rate": -1.0}, "learning_rate must be"),
         ({"hidden": 0}, "hidden must be"),
         ({"X": torch.zeros(4, 3)}, "the means of mixture must have 3 columns"),
+        ({"X": torch.zeros(4, 2, dtype=DOUBLE)}, r"the means of mixture must be torch\.float64"),
     ],
 )
 def test_training_refuses(moons, mixture, change, message):
@@ -746,11 +750,12 @@ def test_best_takes_the_minimum_a_seed():
     assert ccvfm.best(trials, "m", 2, solvers=("euler",)).tolist() == [9.0, 5.0]
 
 
-def test_markdown_table():
-    table = ccvfm.markdown_table(["a", "b"], [["x", "1"]])
-    assert table.splitlines() == ["| a | b |", "| :-- | --: |", "| x | 1 |"]
+def test_score_table():
+    table = ccvfm.score_table(["a", "b"], [["<x>", "1"]])
+    assert repr(table) == "a | b\n<x> | 1"
+    assert "<td>&lt;x&gt;</td><td>1</td>" in table._repr_html_()
     with pytest.raises(ValueError, match="rows must have 2 cells"):
-        ccvfm.markdown_table(["a", "b"], [["x"]])
+        ccvfm.score_table(["a", "b"], [["x"]])
 
 
 # --- the paper's scale -------------------------------------------------------------------------

@@ -3,10 +3,11 @@
 import json
 
 import matplotlib
+import matplotlib.pyplot as plt
 import nbformat
 import pytest
 
-from paperbook import project
+from paperbook import ccvfm, project
 from paperbook.card import load_card
 from paperbook.parameters import declared_parameters
 
@@ -47,24 +48,25 @@ def record(cells: list, overrides: dict) -> str:
     """Claims and numbers of the notebook run in this process with ``overrides``."""
     namespace: dict = {}
     for cell in cells:
-        # A plotting cell without a judgement or note cannot change the record.
-        draws_only = "plt.show()" in cell.source and "figure" in cell.metadata.get("mystnb", {})
-        if draws_only and namespace.get("ledger") and "circle" not in cell.source:
-            continue
         exec(cell.source, namespace)
         if "parameters" in cell.metadata.get("tags", []):
             namespace.update(TINY | overrides)
+    plt.close("all")
     found = namespace["ledger"].record()
     return json.dumps([found["claims"], found["numbers"]], sort_keys=True)
 
 
 @pytest.mark.slow
-def test_every_parameter_changes_the_record(cells):
+def test_every_parameter_changes_the_record(cells, monkeypatch):
+    # Cheap stand-ins for exact transport and quadrature, which would take most of the time: what
+    # is tested is that parameters reach the record.
+    monkeypatch.setattr(ccvfm, "squared_w2", lambda a, b: ccvfm.sliced_w2(a, b, projections=2))
+    monkeypatch.setattr(ccvfm, "quadrature_moments", lambda mixture, x, t: (x, t))
     declared = declared_parameters(project.notebook_path("ccvfm"))
     # The device must not change results, and pooling does not apply to the 8x8 digits.
     assert set(declared) - set(CHANGES) == {"device", "pool"}
     base = record(cells, {})
-    assert record(cells, {}) == base
+    assert record(cells, {}) == base  # else a difference below would mean nothing
     for name, value in CHANGES.items():
         assert record(cells, {name: value}) != base, name
     mnist = record(cells, {"dataset": "mnist10k"})

@@ -54,6 +54,15 @@ def test_forward_is_the_sum_over_neurons(small):
     assert torch.allclose(forward(params, X), expected, atol=1e-12)
 
 
+def test_trusted_weights_equal_checked_ones(small):
+    params, X, _ = small
+    trusted = Params.trusted(params.W, params.V)
+    assert trusted.W is params.W
+    assert trusted.V is params.V
+    assert (trusted.width, trusted.output_dim) == (7, 3)
+    assert torch.equal(forward(trusted, X), forward(params, X))
+
+
 def test_gradients_are_those_of_autograd(small):
     params, X, Y = small
     W, V = params.W.clone().requires_grad_(), params.V.clone().requires_grad_()
@@ -379,10 +388,10 @@ def test_train_regime_reports_what_it_ran():
 
 def test_window_steps_counts_between_two_losses():
     run = train_both(tiny_task(), 256, 0, tol=1e-6, max_steps=2000)[0]
-    window = window_steps(run, 1e-2, 1e-6)
+    window = window_steps(run.loss, 1e-2, 1e-6)
     assert run.loss[run.first_below(1e-2)] <= 1e-2 * run.loss[0]
     assert window == run.first_below(1e-6) - run.first_below(1e-2) > 0
-    assert window_steps(run, 1e-2, 1e-12) is None
+    assert window_steps(run.loss, 1e-2, 1e-12) is None
 
 
 def test_loglog_slope_of_a_power():

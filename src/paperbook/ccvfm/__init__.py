@@ -28,7 +28,7 @@ from paperbook.ccvfm.data import (
 )
 from paperbook.ccvfm.evaluation import Scorer, Scores, Steps, all_steps, train_features
 from paperbook.ccvfm.exact import ExactCorrection, quadrature_moments
-from paperbook.ccvfm.experiments import Bench, Trial, best, markdown_table
+from paperbook.ccvfm.experiments import Bench, Trial, best, score_table
 from paperbook.ccvfm.metrics import frechet_distance, precision_recall, sliced_w2
 from paperbook.ccvfm.mixture import GaussianMixture
 from paperbook.ccvfm.network import VelocityNet
@@ -63,7 +63,6 @@ __all__ = [
     "frechet_distance",
     "lift",
     "load_images",
-    "markdown_table",
     "noise_cost_gelbrich_bound",
     "noise_cost_lower_bound",
     "plan_coupling_cost",
@@ -74,6 +73,7 @@ __all__ = [
     "sample_hierarchical",
     "sample_rectified",
     "sample_surrogate",
+    "score_table",
     "second_moment_excess",
     "seed_atoms",
     "sliced_w2",

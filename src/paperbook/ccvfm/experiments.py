@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from paperbook.ccvfm.evaluation import Scorer, Scores, Steps, all_steps
 from paperbook.ccvfm.sampling import Net, sample_hierarchical, sample_rectified, sample_surrogate
 from paperbook.ccvfm.velocity import ConditionalVelocity
+from paperbook.evidence.render import Html
 
 # Evaluation noise must differ from training noise, whose seeds are small numbers.
 EVALUATION_SEED = 1_000_000
@@ -148,8 +150,8 @@ def best(
     return np.array([found[seed] for seed in sorted(found)])
 
 
-def markdown_table(header: list[str], rows: list[list[str]]) -> str:
-    """A pipe table; the first column is left-aligned, the others right-aligned.
+def score_table(header: list[str], rows: list[list[str]]) -> Html:
+    """A table for readers that scrolls inside itself on a narrow screen.
 
     Raises:
         ValueError: a row whose length is not the header's.
@@ -157,5 +159,10 @@ def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     for row in rows:
         if len(row) != len(header):
             raise ValueError(f"rows must have {len(header)} cells, got {len(row)}")
-    lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    html = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    plain = "\n".join(" | ".join(row) for row in [header, *rows])
+    return Html(f'<div class="pb-scroll" tabindex="0">{html}</div>', plain)

@@ -135,6 +135,7 @@ def _drawer(
     if mixture is None:
         raise ValueError(f"mixture must be given for method {method!r}")
     checks.points("the means of mixture", mixture.means, columns=X.shape[1])
+    checks.same_place("the means of mixture", mixture.means, X)
     if method == "mixture":
         return partial(_data_space, X, batch_size, mixture)
     if coupling == "plan":
@@ -142,7 +143,8 @@ def _drawer(
             raise ValueError("coreset must be given, and made from X, for coupling 'plan'")
         return partial(_planned, X, batch_size, mixture, coreset.plan)
     # Few distinct times a batch make the surrogate's responsibilities batched matrix products.
-    groups = max(g for g in range(1, TIMES_PER_BATCH + 1) if batch_size % g == 0)
+    most = 1 if start_fraction == 1 else TIMES_PER_BATCH
+    groups = max(g for g in range(1, most + 1) if batch_size % g == 0)
     surrogate = ConditionalVelocity(mixture)
     return partial(_hierarchical, X, batch_size, groups, start_fraction, surrogate)
 

@@ -9,7 +9,7 @@ from paperbook.ntk_width.drift import Drift, flip_fraction_bound, flip_fractions
 from paperbook.ntk_width.kernels import empirical_ntk, hidden_share
 from paperbook.ntk_width.network import Params
 from paperbook.ntk_width.task import Task
-from paperbook.ntk_width.training import Trajectory, nesterov_momentum, train
+from paperbook.ntk_width.training import Trajectory, first_below, nesterov_momentum, train
 
 
 @dataclass(frozen=True)
@@ -114,15 +114,15 @@ def train_both(
     return descent, nesterov
 
 
-def window_steps(run: Trajectory, high: float, low: float) -> int | None:
-    """Steps that the loss takes from ``high`` to ``low`` of its start; None if it never arrives.
+def window_steps(loss: Tensor, high: float, low: float) -> int | None:
+    """Steps that ``loss`` (T+1,) takes from ``high`` to ``low`` of its start, or None.
 
     Raises:
         ValueError: unless 0 < ``low`` < ``high`` <= 1.
     """
     if not 0 < low < high <= 1:
         raise ValueError(f"low and high must satisfy 0 < low < high <= 1, got {low}, {high}")
-    first, last = run.first_below(high), run.first_below(low)
+    first, last = first_below(loss, high), first_below(loss, low)
     return None if last is None else last - first
 
 

@@ -32,8 +32,13 @@ class Trajectory:
 
     def first_below(self, fraction: float) -> int | None:
         """Number of steps until the loss is at most ``fraction`` of its start, None if never."""
-        hits = torch.nonzero(self.loss <= fraction * self.loss[0])
-        return int(hits[0]) if len(hits) else None
+        return first_below(self.loss, fraction)
+
+
+def first_below(loss: Tensor, fraction: float) -> int | None:
+    """First index at which the curve ``loss`` (T+1,) is at most ``fraction`` of its start."""
+    hits = torch.nonzero(loss <= fraction * loss[0])
+    return int(hits[0]) if len(hits) else None
 
 
 def nesterov_momentum(kappa: float) -> float:
@@ -111,7 +116,7 @@ def train(
         hidden, residual = residuals(W, V, X, Y)
         losses.append(_half_square(residual))
         if callback is not None and isfinite(losses[-1]):
-            stopped = callback(step, losses[-1], Params(W, V))
+            stopped = callback(step, losses[-1], Params.trusted(W, V))
     # Weights that are not finite are of no use to anyone: keep the last ones that were.
     final = Params(W, V) if isfinite(losses[-1]) else Params(*previous)
     loss = torch.tensor(losses, dtype=torch.float64)

@@ -11,7 +11,6 @@ from itertools import count
 from paperbook.errors import RunError
 from paperbook.sweep.jobs import Job
 
-
 # pandas imports pyarrow, whose allocator would start a thread of its own.
 NO_BACKGROUND_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 

@@ -151,7 +151,7 @@ class _Remote:
         waiting = iter(points)
         threads = sum(w["nthreads"] for w in self.client.scheduler_info()["workers"].values())
         first = [self._submit(point, 0) for point in islice(waiting, TASKS_PER_WORKER * threads)]
-        arriving = as_completed(first)
+        arriving = as_completed(first, loop=self.client.loop)
         for future in arriving:
             point, tries = self.flying.pop(future.key)
             failure = self._receive(point, future)

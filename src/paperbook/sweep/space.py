@@ -79,9 +79,7 @@ class Space:
 
     def _check(self, declared: Mapping[str, Parameter], where: str) -> None:
         if not self.grid and not self.ranges:
-            raise PaperbookError(
-                f"{where}: no parameters to sweep: give -p, --space or --from"
-            )
+            raise PaperbookError(f"{where}: no parameters to sweep: give -p, --space or --from")
         for name, values in self.grid.items():
             if name in self.ranges:
                 raise PaperbookError(f"{where}: parameter {name!r} is in the grid and in the space")
