@@ -29,32 +29,27 @@ def points(toy_book):
 
 
 @pytest.fixture
-def no_orphans():
-    """After the test no process that it started is left, kernels first of all."""
-    before = set(psutil.pids())
+def no_orphans(toy_book):
+    """After the test no process that works on its book is left, kernels first of all."""
     yield
     deadline = time.monotonic() + 10
-    while left := family(before):
+    while left := family(str(toy_book)):
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
 
 
-def family(before):
+def family(book):
+    """Living processes that were started for the book in folder ``book``."""
     found = []
     for process in psutil.process_iter(["pid", "cmdline"]):
         words = " ".join(process.info["cmdline"] or [])
         ours = any(mark in words for mark in ("ipykernel", "paperbook.sweep", "paperbook sweep"))
-        if process.info["pid"] not in before and ours and _mine(process):
-            found.append((process, process.ppid(), process.environ().get("JPY_PARENT_PID"), words))
+        try:
+            if ours and process.environ().get("PAPERBOOK_ROOT") == book:
+                found.append((process, process.ppid(), words))
+        except psutil.Error:
+            continue
     return found
-
-
-def _mine(process):
-    """Only processes of this test's book: the suite runs tests side by side."""
-    try:
-        return process.environ().get("PAPERBOOK_ROOT") == os.environ.get("PAPERBOOK_ROOT")
-    except psutil.Error:
-        return False
 
 
 def sweep_command(folder, *arguments):

@@ -107,6 +107,13 @@ def test_default_epsilon_where_every_point_is_an_atom():
     assert torch.allclose(constant.atoms, same[:2])
 
 
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf])
+def test_default_epsilon_refuses_a_scale(scale):
+    X = normal(5, 2)
+    with pytest.raises(ValueError, match="scale must be finite and > 0"):
+        ccvfm.default_epsilon(X, X[:2], scale)
+
+
 def test_atom_without_mass_keeps_its_place():
     X = normal(20, 2, dtype=DOUBLE)
     start = torch.tensor([[0.0, 0.0], [1e4, 1e4]], dtype=DOUBLE)
@@ -274,9 +281,10 @@ def test_velocity_refuses(mixture, method, x, t, message):
         getattr(ccvfm.ConditionalVelocity(mixture), method)(x, t)
 
 
-def test_velocity_refuses_another_dtype(mixture):
+@pytest.mark.parametrize("method", ["components", "sample", "mean", "covariance_trace"])
+def test_velocity_refuses_another_dtype(mixture, method):
     with pytest.raises(ValueError, match=r"x must be torch\.float32"):
-        ccvfm.ConditionalVelocity(mixture).mean(torch.zeros(3, 2, dtype=DOUBLE), 0.5)
+        getattr(ccvfm.ConditionalVelocity(mixture), method)(torch.zeros(3, 2, dtype=DOUBLE), 0.5)
 
 
 def test_exact_correction_is_the_regression_function():

@@ -81,6 +81,9 @@ def test_every_parameter_changes_the_record(cells, monkeypatch):
         ("dataset", "cifar", "dataset must be"),
         ("coupling", "other", "coupling must be"),
         ("num_atoms", 0, "num_atoms must be"),
+        ("seeds", 0, "seeds must be"),
+        ("num_samples", 5, "num_samples must be"),
+        ("epsilon_scale", -1.0, "scale must be"),
         ("start_fraction", 2.0, "start_fraction must be"),
     ],
 )

@@ -15,6 +15,7 @@ ZERO_ROW = X.clone()
 ZERO_ROW[2] = 0
 STEP = {"step_size": 0.1, "steps": 1}
 ELSEWHERE = torch.empty(5, 4, dtype=torch.float64, device="meta")
+FAR = nw.Params.trusted(P.W.to("meta"), P.V.to("meta"))
 
 
 def gauss(*sizes, alpha=1.0, beta=1.0, **kind):
@@ -65,8 +66,11 @@ BAD = {
     "train Y": ("Y", lambda: nw.train(P, X, Y[:4], **STEP)),
     "train Y NaN": ("Y", lambda: nw.train(P, X, Y * float("nan"), **STEP)),
     "linear kernel": ("kernel", lambda: nw.linearised_loss(X @ X.T, Y[:4], **STEP)),
+    "linear device": ("device", lambda: nw.linearised_loss(ELSEWHERE[:4], X[:4], **STEP)),
     "linear momentum": ("momentum", lambda: nw.linearised_loss(X @ X.T, Y, momentum=1, **STEP)),
     "drift shapes": ("end", lambda: nw.kernel_drift(P, gauss(5, 4, 3), X)),
+    "drift devices": ("device", lambda: nw.kernel_drift(P, FAR, X)),
+    "flips devices": ("device", lambda: nw.flip_fractions(P, FAR, X)),
     "flips shapes": ("end", lambda: nw.flip_fractions(P, gauss(5, 4, 3), X)),
     "flips radius": ("displacement", lambda: nw.flip_fraction_bound(P, X, -0.1)),
     "flips inputs": ("X", lambda: nw.flip_fraction_bound(P, X[:, :2], 0.1)),
@@ -86,7 +90,11 @@ BAD = {
     "scale norm": ("X", lambda: nw.zero_output_scale(2 * X, Y, width=4, ratio=1, delta=0.1)),
     "scale ratio": ("ratio", lambda: nw.zero_output_scale(X, Y, width=4, ratio=0, delta=0.1)),
     "gd envelope": ("kappa", lambda: nw.gd_envelope(0.5, 3)),
+    "gd envelope NaN": ("kappa", lambda: nw.gd_envelope(float("nan"), 3)),
+    "gd envelope steps": ("steps", lambda: nw.gd_envelope(2.0, -1)),
     "nag envelope": ("kappa", lambda: nw.nag_envelope(0.5, 3)),
+    "nag envelope infinite": ("kappa", lambda: nw.nag_envelope(float("inf"), 3)),
+    "nag envelope steps": ("steps", lambda: nw.nag_envelope(2.0, -1)),
     "spectrum": ("X", lambda: nw.Spectrum.of(torch.ones(2, 2, dtype=X.dtype))),
     "spectrum safety": ("safety", lambda: TASK.spectrum.step_size(0)),
     "task both": ("sketched", lambda: nw.Task(X, Y, sketched=True, zero_output=True)),
@@ -101,6 +109,12 @@ BAD = {
     "rank": ("rank", lambda: nw.low_rank_responses(3, 4, 4)),
     "condition": ("condition", lambda: nw.low_rank_responses(3, 4, 2, condition=0.5)),
     "condition of rank one": ("condition", lambda: nw.low_rank_responses(3, 4, 1, condition=2)),
+    "seed": ("seed", lambda: nw.make_generator(-1)),
+    "seed of a task": (
+        "seed",
+        lambda: nw.random_task(-1, num_samples=2, input_dim=2, output_dim=1),
+    ),
+    "seed of a start": ("seed", lambda: TASK.start(4, 0.5)),
     "digits": ("num_samples", lambda: nw.digits(5, seed=0)),
     "device": ("device", lambda: nw.resolve_device("abacus")),
 }

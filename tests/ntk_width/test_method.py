@@ -386,6 +386,16 @@ def test_train_regime_reports_what_it_ran():
     assert run.drift.total == pytest.approx(drift.total / task.spectrum.smallest)
 
 
+def test_a_regime_that_never_arrives_counts_as_the_cap():
+    """For want of steps, and because it diverges: neither may look like a short run."""
+    assert train_regime(tiny_task(), 64, 0, tol=1e-3, max_steps=2).iterations == 2
+    task = tiny_task()
+    task.__dict__["spectrum"] = Spectrum(largest=1e-2, smallest=1e-3)  # a step far too long
+    run = train_regime(task, 64, 0, tol=1e-3, max_steps=500)
+    assert len(run.loss) < 500
+    assert run.iterations == 500
+
+
 def test_window_steps_counts_between_two_losses():
     run = train_both(tiny_task(), 256, 0, tol=1e-6, max_steps=2000)[0]
     window = window_steps(run.loss, 1e-2, 1e-6)

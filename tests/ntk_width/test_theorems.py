@@ -398,6 +398,22 @@ def test_flip_bound_of_gaussian_weights(relative):
 
 
 @pytest.mark.theorem("lem-ntk_width-flips")
+@pytest.mark.parametrize("size", [0.01, 5.0])
+def test_gaussian_law_of_flips_does_not_know_the_norm_of_the_input(size):
+    """The right side of part 3 stays for inputs that are not of unit norm, and must stay."""
+    width, delta = 20000, 1e-3
+    generator = make_generator(27)
+    x = size * sphere(1, 6, generator=generator)
+    start = gaussian_init(width, 6, 1, alpha=0.3, beta=1, generator=generator)
+    budget = 0.1 * 0.3 * sqrt(width)
+    slack = sqrt(log(2 / delta) / (2 * width))
+    found = float(flip_fraction_bound(start, x, budget)[0])
+    assert found <= typical_flip_fraction(budget, alpha=0.3, width=width) + slack
+    if size < 1:
+        assert found > typical_flip_fraction(size * budget, alpha=0.3, width=width) + slack
+
+
+@pytest.mark.theorem("lem-ntk_width-flips")
 def test_flip_bound_fails_for_more_displacement_or_longer_inputs():
     generator = make_generator(16)
     X = sphere(1, 5, generator=generator)
@@ -481,6 +497,7 @@ def test_layers_move_no_further_than_the_flow_allows():
     """Under the hypotheses of thm-ntk_width-converge with Λ_0 = 4/3 λ_min(K(0))."""
     start, X, Y, level = lazy_instance(seed=19, output_scale=3000.0, size=0.5)
     run, radius, residual = lazy_run(start, X, Y, level)
+    # The mean of both ends, which is no more than the largest norm met.
     conjugate = sum(norm(empirical_ntk(p, X)[1]) for p in (start, run.params)) / 2
     assert float((run.params.W - start.W).norm()) <= radius
     assert float((run.params.V - start.V).norm()) <= 3 * sqrt(1.01 * conjugate) * residual / level

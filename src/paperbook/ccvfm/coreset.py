@@ -109,7 +109,12 @@ def default_epsilon(X: Tensor, atoms: Tensor, scale: float = 0.1) -> float:
     """``scale`` times the mean squared distance of ``X`` (N, d) to its nearest of ``atoms`` (K, d).
 
     Where that is 0 (every point has an atom): 1e-3 of the total variance, or 1 if that is 0 too.
+
+    Raises:
+        ValueError: ``scale`` not finite or not above 0, or columns that do not agree.
     """
+    checks.points("atoms", atoms, columns=checks.points("X", X).shape[1])
+    checks.positive("scale", scale)
     nearest = scale * squared_distances(X, atoms).amin(1).mean().item()
     # Below rounding error of the squared distances counts as 0.
     spread = (X - X.mean(0)).square().sum(1).mean().item()

@@ -23,9 +23,11 @@ class ConditionalVelocity:
         """Responsibilities (B, K), means (B, K, d) and variances (B, K, d) at ``x`` (B, d).
 
         Raises:
-            ValueError: ``x`` not (B, d), ``t`` outside [0, 1] or neither a number nor (B,).
+            ValueError: ``x`` not (B, d) or of another dtype or device than the mixture, ``t``
+                outside [0, 1] or neither a number nor (B,).
         """
         checks.points("x", x, columns=self.mixture.dim)
+        checks.same_place("x", x, self.mixture.means)
         t = _times(t, len(x), x)[:, None, None]
         y, S = self.mixture.means, self.mixture.variances
         s = t**2 * S + (1 - t) ** 2  # variance of x_t in each component

@@ -29,7 +29,13 @@ def resolve_device(name: str) -> torch.device:
 
 
 def make_generator(*key: int) -> Generator:
-    """A CPU generator for a key such as (seed, width): different keys, independent streams."""
+    """A CPU generator for a key such as (seed, width): different keys, independent streams.
+
+    Raises:
+        ValueError: a part of the key that is no integer >= 0.
+    """
+    if any(isinstance(part, bool) or not isinstance(part, int) or part < 0 for part in key):
+        raise ValueError(f"seed and all other parts of a key must be integers >= 0, got {key}")
     state = np.random.SeedSequence(key).generate_state(1, np.uint64)[0]
     return torch.Generator().manual_seed(int(state >> np.uint64(1)))
 

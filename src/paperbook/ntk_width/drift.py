@@ -78,7 +78,7 @@ def flip_fraction_bound(start: Params, X: Tensor, displacement: float) -> Tensor
 
     Lemma lem-ntk_width-flips: inf over s > 0 of p̂(s) + τ²/(m s²), p̂ the share of |w_rᵀx| <= s,
     in its closed form min{1, min_j (j - 1 + τ²/z_(j)²)/m} with z_(j) the sorted |w_rᵀx|. For
-    inputs that are not of unit norm τ is ``displacement``·‖x_i‖.
+    inputs that are not of unit norm τ is ``displacement``·‖x_i‖ here.
 
     Args:
         start: weights at the start.
@@ -104,6 +104,7 @@ def flip_fraction_bound(start: Params, X: Tensor, displacement: float) -> Tensor
 def _check_pair(start: Params, end: Params) -> None:
     if start.W.shape != end.W.shape or start.V.shape != end.V.shape:
         raise ValueError("end must have the shapes of start")
+    check.same_device(start=start.W, end=end.W)
 
 
 def typical_flip_fraction(displacement: float, *, alpha: float, width: int) -> float:

@@ -21,7 +21,8 @@ class RegimeRun:
         share_start: tr K_W/tr K at the start.
         share_min: its minimum over all steps.
         smallest_end: λ_min(K(T))/Λ.
-        iterations: steps until the loss reached the tolerance; the cap if it never did.
+        iterations: steps until the loss reached the tolerance; the cap if it never did, be it
+            for want of steps or because the run diverged.
         flip_worst: largest share of flipped neurons of a sample at the end.
         flip_bound: the lemma's bound on it for the distance ‖W_T - W_0‖_F, same sample.
         loss: the loss curve (T+1,).
@@ -64,12 +65,13 @@ def train_regime(task: Task, width: int, seed: int, *, tol: float, max_steps: in
     flips = flip_fractions(start, run.params, task.X)
     distance = float((run.params.W - start.W).norm())
     worst = int(flips.argmax())
+    reached = run.first_below(tol)
     return RegimeRun(
         drift=_relative(kernel_drift(start, run.params, task.X), task.spectrum.smallest),
         share_start=shares[0],
         share_min=min(shares),
         smallest_end=_smallest(run.params, task) / task.spectrum.smallest,
-        iterations=len(run.loss) - 1,
+        iterations=max_steps if reached is None else reached,
         flip_worst=float(flips[worst]),
         flip_bound=float(flip_fraction_bound(start, task.X, distance)[worst]),
         loss=run.loss,

@@ -1,7 +1,7 @@
 """The constants of the chapter's theorems as functions, so that they can be tested and plotted."""
 
 from dataclasses import dataclass
-from math import ceil, log, sqrt
+from math import ceil, isfinite, log, sqrt
 
 import torch
 from torch import Tensor
@@ -94,10 +94,9 @@ def gd_envelope(kappa: float, steps: int) -> Tensor:
     """(1 - 1/κ)^t for t = 0..``steps``: bound of ‖R_t‖/‖R_0‖ for linearised gradient descent.
 
     Raises:
-        ValueError: ``kappa`` < 1.
+        ValueError: ``kappa`` < 1 or not finite, ``steps`` < 0.
     """
-    if kappa < 1:
-        raise ValueError(f"kappa must be >= 1, got {kappa!r}")
+    _check_envelope(kappa, steps)
     return (1 - 1 / kappa) ** torch.arange(steps + 1, dtype=torch.float64)
 
 
@@ -105,12 +104,18 @@ def nag_envelope(kappa: float, steps: int) -> Tensor:
     """(1 + t/√κ)(1 - 1/√κ)^t for t = 0..``steps``: the bound for Nesterov's method.
 
     Raises:
-        ValueError: ``kappa`` < 1.
+        ValueError: ``kappa`` < 1 or not finite, ``steps`` < 0.
     """
-    if kappa < 1:
-        raise ValueError(f"kappa must be >= 1, got {kappa!r}")
+    _check_envelope(kappa, steps)
     t = torch.arange(steps + 1, dtype=torch.float64)
     return (1 + t / sqrt(kappa)) * (1 - 1 / sqrt(kappa)) ** t
+
+
+def _check_envelope(kappa: float, steps: int) -> None:
+    if not (isfinite(kappa) and kappa >= 1):
+        raise ValueError(f"kappa must be >= 1 and finite, got {kappa!r}")
+    if steps < 0:
+        raise ValueError(f"steps must be >= 0, got {steps!r}")
 
 
 @dataclass(frozen=True)

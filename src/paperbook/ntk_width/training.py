@@ -161,6 +161,7 @@ def linearised_loss(
     Raises:
         ValueError: shapes that do not fit, ``step_size`` <= 0, ``steps`` < 0, μ outside [0, 1).
     """
+    check.same_device(kernel=kernel, R0=R0)
     check.matrix("kernel", kernel)
     check.matrix("R0", R0)
     check.positive(step_size=step_size)

@@ -6,6 +6,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from paperbook import project
+from paperbook.card import load_card
 from paperbook.errors import PaperbookError
 
 
@@ -36,8 +37,10 @@ class BookDirective(SphinxDirective):
         return self.link(f"notebooks/{slug}", text, anchor)
 
     def published(self) -> list[str]:
-        """Chapters that the book's table of contents holds."""
-        return [slug for slug in project.slugs() if f"notebooks/{slug}" in self.env.found_docs]
+        """Chapters that the book's table of contents holds, part by part."""
+        order = list(project.PARTS)
+        held = [slug for slug in project.slugs() if f"notebooks/{slug}" in self.env.found_docs]
+        return sorted(held, key=lambda slug: order.index(load_card(slug).part))
 
 
 class ChapterDirective(BookDirective):
@@ -62,3 +65,11 @@ def table(head: list[str], rows: list[list[str]], css: str = "") -> str:
 
 def text(value: object) -> str:
     return html.escape(str(value))
+
+
+def breakable(name: str) -> str:
+    """A long dotted name or path that may break after its marks."""
+    broken = text(name)
+    for mark in ("::", "/", ".", "_"):
+        broken = broken.replace(mark, f"{mark}<wbr>")
+    return broken

@@ -6,7 +6,7 @@ from paperbook.evidence.render import verdict_badge
 from paperbook.evidence.rules import VERDICTS
 from paperbook.matrix import chapter_judgements
 from paperbook.parameters import declared_parameters
-from paperbook.sphinxext.base import BookDirective, ChapterDirective, table, text
+from paperbook.sphinxext.base import BookDirective, ChapterDirective, breakable, table, text
 
 
 def verdict_counts(judgements: list) -> str:
@@ -69,11 +69,7 @@ class MethodMap(ChapterDirective):
 
 
 def _code(name: str) -> str:
-    """A long dotted name that may break after its dots and slashes."""
-    broken = text(name)
-    for mark in ("::", "/", "."):
-        broken = broken.replace(mark, f"{mark}<wbr>")
-    return f"<code>{broken}</code>"
+    return f"<code>{breakable(name)}</code>"
 
 
 class ChapterList(BookDirective):

@@ -1,6 +1,5 @@
 """The evidence at a glance, and the whole matrix."""
 
-from paperbook import project
 from paperbook.evidence.judgement import Judgement
 from paperbook.evidence.render import sample_strip, verdict_badge
 from paperbook.evidence.rules import VERDICTS
@@ -31,11 +30,9 @@ class EvidenceMatrix(BookDirective):
 
     def html(self) -> str:
         rows = []
-        for part in project.PARTS:
-            for slug in self.published():
-                card, judgements, _ = chapter_judgements(slug)
-                if card.part == part:
-                    rows += [self._row(card, judgement) for judgement in judgements]
+        for slug in self.published():
+            card, judgements, _ = chapter_judgements(slug)
+            rows += [self._row(card, judgement) for judgement in judgements]
         head = ["claim and verdict", "statement", "rule", "measured"]
         return table(head, rows, "pb-matrix")
 

@@ -1,7 +1,7 @@
 """Index of every theorem in the book with the tests that check it."""
 
 from paperbook import project
-from paperbook.sphinxext.base import BookDirective, table, text
+from paperbook.sphinxext.base import BookDirective, breakable, table, text
 from paperbook.theorems import Check, Theorem, checks_in, theorems_in
 
 
@@ -17,8 +17,10 @@ class TheoremIndex(BookDirective):
 
     def _row(self, theorem: Theorem, checks: list[Check]) -> list[str]:
         title = text(theorem.title.strip("() ") or theorem.label)
-        anchor = f"#{theorem.label.lower().replace('_', '-')}"
-        names = [f"<code>{c.function}</code>" for c in checks if c.label == theorem.label]
+        anchor = f"#{theorem.label}"
+        names = [
+            f"<code>{breakable(c.function)}</code>" for c in checks if c.label == theorem.label
+        ]
         return [
             self.chapter_link(theorem.slug, title, anchor),
             theorem.kind,
