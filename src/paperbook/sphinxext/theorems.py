@@ -25,5 +25,5 @@ class TheoremIndex(BookDirective):
             self.chapter_link(theorem.slug, title, anchor),
             theorem.kind,
             text(theorem.slug),
-            "<br>".join(names),
+            "<br>".join(f"<code>{breakable(name)}</code>" for name in tests),
         ]
