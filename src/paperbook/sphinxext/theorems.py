@@ -18,9 +18,7 @@ class TheoremIndex(BookDirective):
     def _row(self, theorem: Theorem, checks: list[Check]) -> list[str]:
         title = text(theorem.title.strip("() ") or theorem.label)
         anchor = f"#{theorem.label}"
-        names = [
-            f"<code>{breakable(c.function)}</code>" for c in checks if c.label == theorem.label
-        ]
+        tests = [check.function for check in checks if check.label == theorem.label]
         return [
             self.chapter_link(theorem.slug, title, anchor),
             theorem.kind,
