@@ -356,6 +356,16 @@ def test_initial_quality_is_the_ratio_of_eigenvalues():
     assert init_width_of(task, range(3), limit=5) is None
 
 
+def test_init_width_takes_the_median_over_the_starts(monkeypatch):
+    """Three starts that reach the level at 8, 16 and 64 neurons: the second one decides."""
+    steps = {0: 8, 1: 16, 2: 64}
+    monkeypatch.setattr(
+        "paperbook.ntk_width.width.initial_quality",
+        lambda task, width, seed: 0.5 if width >= steps[seed] else 0.0,
+    )
+    assert init_width_of(tiny_task(), range(3), limit=100) == pytest.approx(16)
+
+
 def test_sketched_quality_lives_on_the_subspace():
     generator = make_generator(12)
     X = sphere(6, 8, generator=generator)
@@ -383,7 +393,14 @@ def test_train_regime_reports_what_it_ran():
     assert run.share_min <= run.share_start < 1
     assert 0 < run.flip_worst <= run.flip_bound
     drift = kernel_drift(task.start(256, 0), again.params, task.X)
-    assert run.drift.total == pytest.approx(drift.total / task.spectrum.smallest)
+    for part in ("total", "flips", "output_weights", "conjugate"):
+        relative = getattr(drift, part) / task.spectrum.smallest
+        assert getattr(run.drift, part) == pytest.approx(relative)
+    assert run.drift.flip_fraction == drift.flip_fraction
+    final = torch.linalg.eigvalsh(sum(empirical_ntk(again.params, task.X)))[0]
+    assert run.smallest_end == pytest.approx(float(final) / task.spectrum.smallest)
+    # The share is followed over the whole run: here it ends below where it began.
+    assert run.share_min <= hidden_share(again.params, task.X) < run.share_start
 
 
 def test_a_regime_that_never_arrives_counts_as_the_cap():

@@ -44,6 +44,7 @@ from paperbook.ntk_width import (
     typical_flip_fraction,
     zero_output_scale,
 )
+from paperbook.ntk_width.theory import RADIUS, RATE
 
 quick = settings(deadline=None, max_examples=25)
 SEEDS = st.integers(0, 10**6)
@@ -554,6 +555,7 @@ def test_convergence_constants():
     assert 0.61 <= sqrt(3 / 4) - 1 / 4 <= 0.62
     assert 1 / 3 <= 0.61**2
     assert 1 / 0.61 < 1.65
+    assert (RADIUS, RATE) == (1.65, 1 / 3)
 
 
 @pytest.mark.theorem("thm-ntk_width-converge")
