@@ -8,6 +8,7 @@ profile at POINTS seeds: (a) papermill in a shell loop, (b) the same two at a ti
 sweep --workers 2``, (d) the same with ``--preload``. Quote the ratios, not the seconds.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -16,6 +17,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import psutil
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
@@ -49,6 +52,19 @@ def timed(command: list[str], env: dict[str, str]) -> float:
     start = time.perf_counter()
     call(command, env)
     return time.perf_counter() - start
+
+
+def own_memory(command: list[str], env: dict[str, str]) -> tuple[float, int]:
+    """Wall seconds of a command and the most bytes that it held itself, its children left out."""
+    start, most = time.perf_counter(), 0
+    process = psutil.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    while process.poll() is None:
+        with contextlib.suppress(psutil.Error):
+            most = max(most, process.memory_info().rss)
+        time.sleep(0.1)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return time.perf_counter() - start, most
 
 
 def papermill_loop(top: Path, points: int, at_once: int) -> list[str]:
@@ -98,19 +114,11 @@ def growth(sizes: list[int]) -> None:
         for points in sizes:
             folder = f"grow-{points}"
             command = sweep(top, folder, points, "--preload")
-            measured = subprocess.run(
-                ["/usr/bin/time", "-f", "%e %M", *command],
-                env=env,
-                check=True,
-                capture_output=True,
-                text=True,
-            )
-            wall, memory = measured.stderr.split()[-2:]
+            wall, memory = own_memory(command, env)
             table = timed([str(BIN / "paperbook"), "results", str(top / folder)], env)
-            each = float(wall) / points
             print(
-                f"{points:>5} points: {float(wall):7.1f} s, {each:.2f} s a point; "
-                f"client {int(memory) / 1024:.0f} MB; table rebuilt in {table:.1f} s"
+                f"{points:>5} points: {wall:7.1f} s, {wall / points:.2f} s a point; "
+                f"client {memory / 2**20:.0f} MB; table rebuilt in {table:.1f} s"
             )
 
 

@@ -175,12 +175,15 @@ def results(
         list[str] | None, typer.Option("--statistic", "-s", help="what to draw; may be repeated")
     ] = None,
     by: Annotated[list[str] | None, typer.Option(help="parameter to draw over; one or two")] = None,
+    store: Annotated[
+        bool, typer.Option("--store", help="keep the table in the book, for the chapter's figure")
+    ] = False,
 ) -> None:
     """Rebuild a sweep's table and figure from its notebooks, and print it."""
     from paperbook.sweep import commands
 
     with _one_line_errors():
-        commands.results(folder, statistic or [], by or [])
+        commands.results(folder, statistic or [], by or [], store)
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """Running chapters through papermill: checked parameters, atomic outputs, clean notebooks."""
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -88,6 +89,7 @@ def run(
     notebook.metadata["paperbook"] = {
         "fingerprint": record["fingerprint"],
         "profile": record["profile"],
+        "stored_sweep": sweep_digest(slug),
     }
     if timed:
         notebook.metadata["paperbook"]["seconds"] = round(time.monotonic() - start, 2)
@@ -156,12 +158,21 @@ def _is_empty(output: nbformat.NotebookNode) -> bool:
     return output.output_type == "stream" and not output.text.strip()
 
 
-def stored_fingerprint(slug: str) -> str | None:
-    """Fingerprint under which the committed outputs were made, None if there are none."""
-    notebook = nbformat.read(project.notebook_path(slug), as_version=4)
-    return notebook.metadata.get("paperbook", {}).get("fingerprint")
+def sweep_digest(slug: str) -> str:
+    """Eight hexadecimal digits of the chapter's stored sweep, empty where there is none.
+
+    Outputs show that sweep, so they are stale without it; it is no part of the fingerprint, since
+    the sweep's own points carry one.
+    """
+    path = project.sweep_path(slug)
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:8] if path.is_file() else ""
 
 
 def is_stale(slug: str) -> bool:
-    """Whether the committed outputs no longer belong to the code, card and notebook on disk."""
-    return stored_fingerprint(slug) != fingerprint(slug)
+    """Whether the committed outputs no longer belong to the code, card, notebook and stored sweep
+    on disk."""
+    notebook = nbformat.read(project.notebook_path(slug), as_version=4)
+    made = notebook.metadata.get("paperbook", {})
+    return made.get("fingerprint") != fingerprint(slug) or (
+        made.get("stored_sweep", "") != sweep_digest(slug)
+    )

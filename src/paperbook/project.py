@@ -47,6 +47,11 @@ def card_path(slug: str) -> Path:
     return root() / "notebooks" / f"{slug}.yaml"
 
 
+def sweep_path(slug: str) -> Path:
+    """Where the stored sweep of a chapter stands, whether or not there is one."""
+    return root() / "notebooks" / "sweeps" / f"{slug}.csv"
+
+
 def slugs() -> list[str]:
     """Slugs of all chapters that have a card, in alphabetical order."""
     return sorted(path.stem for path in (root() / "notebooks").glob("*.yaml"))

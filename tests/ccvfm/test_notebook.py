@@ -1,11 +1,7 @@
 """The notebook of chapter ccvfm: every declared parameter, changed, changes its record."""
 
-import json
-
-import matplotlib
-import matplotlib.pyplot as plt
-import nbformat
 import pytest
+from inprocess import InProcess
 
 from paperbook import ccvfm, project
 from paperbook.card import load_card
@@ -38,26 +34,12 @@ CHANGES = {
 
 
 @pytest.fixture(scope="module")
-def cells() -> list:
-    matplotlib.use("Agg")
-    notebook = nbformat.read(project.notebook_path("ccvfm"), as_version=4)
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def record(cells: list, overrides: dict) -> str:
-    """Claims and numbers of the notebook run in this process with ``overrides``."""
-    namespace: dict = {}
-    for cell in cells:
-        exec(cell.source, namespace)
-        if "parameters" in cell.metadata.get("tags", []):
-            namespace.update(TINY | overrides)
-    plt.close("all")
-    found = namespace["ledger"].record()
-    return json.dumps([found["claims"], found["numbers"]], sort_keys=True)
+def notebook() -> InProcess:
+    return InProcess("ccvfm", TINY)
 
 
 @pytest.mark.slow
-def test_every_parameter_changes_the_record(cells, monkeypatch):
+def test_every_parameter_changes_the_record(notebook, monkeypatch):
     # Cheap stand-ins for exact transport and quadrature, which would take most of the time: what
     # is tested is that parameters reach the record.
     monkeypatch.setattr(ccvfm, "squared_w2", lambda a, b: ccvfm.sliced_w2(a, b, projections=2))
@@ -65,12 +47,9 @@ def test_every_parameter_changes_the_record(cells, monkeypatch):
     declared = declared_parameters(project.notebook_path("ccvfm"))
     # The device must not change results, and pooling does not apply to the 8x8 digits.
     assert set(declared) - set(CHANGES) == {"device", "pool"}
-    base = record(cells, {})
-    assert record(cells, {}) == base  # else a difference below would mean nothing
-    for name, value in CHANGES.items():
-        assert record(cells, {name: value}) != base, name
-    mnist = record(cells, {"dataset": "mnist10k"})
-    assert record(cells, {"dataset": "mnist10k", "pool": 4}) != mnist
+    assert notebook.without_effect(CHANGES.items()) == []
+    mnist = notebook.record({"dataset": "mnist10k"})
+    assert notebook.record({"dataset": "mnist10k", "pool": 4}) != mnist
 
 
 @pytest.mark.slow
@@ -87,9 +66,9 @@ def test_every_parameter_changes_the_record(cells, monkeypatch):
         ("start_fraction", 2.0, "start_fraction must be"),
     ],
 )
-def test_bad_parameters_are_refused(cells, name, value, message):
+def test_bad_parameters_are_refused(notebook, name, value, message):
     with pytest.raises(ValueError, match=message):
-        record(cells, {name: value})
+        notebook.record({name: value})
 
 
 def test_sweep_and_profiles_name_declared_parameters():

@@ -1,10 +1,13 @@
 """Sweeps on Dask, with a scheduler and workers started as a user would, on loopback."""
 
 import os
+import re
+import signal
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pandas as pd
 import psutil
@@ -20,6 +23,7 @@ from paperbook.sweep.remote import run_on_dask
 from paperbook.sweep.results import collect
 from paperbook.sweep.store import Store
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 COST = ["seconds", "cpu_seconds", "peak_memory_mb"]
 
 
@@ -109,6 +113,56 @@ def test_a_killed_worker_costs_nothing(cluster, store, points):
     assert "5 points: 5 done, 0 failed, 0 left" in output
     assert collect(store)["key"].nunique() == len(made)
     wait_for(lambda: not kernels_of_nobody())
+
+
+def test_ctrl_c_stops_the_workers_runs_and_resuming_finishes(toy_book, cluster, store):
+    address = cluster.address
+    arguments = ("-p", "count=1:6", "-p", "nap=2.0", "--dask", address)
+    sweep = start_sweep(store.folder, *arguments)
+    wait_for(lambda: store.points.is_dir() and store.finished(), seconds=90)
+    sweep.send_signal(signal.SIGINT)
+    _, errors = sweep.communicate(timeout=30)
+    assert sweep.returncode == 130
+    assert "what was finished is kept" in errors
+    wait_for(lambda: not any(psutil.Process(w.pid).children() for w in cluster.workers), seconds=30)
+    kept = len(store.finished())
+    assert 1 <= kept < 5
+    again = start_sweep(store.folder, *arguments)
+    output, errors = again.communicate(timeout=120)
+    assert again.returncode == 0, errors
+    assert output.splitlines()[0] == f"5 points: {kept} done, 0 failed, {5 - kept} left"
+
+
+def test_the_loopback_recipe_of_the_book_works_as_printed(toy_book, tmp_path):
+    text = (REPOSITORY / "book" / "sweeps.md").read_text()
+    recipe = re.search(r"On one machine:\n\n```bash\n(.*?)```", text, re.DOTALL).group(1)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    # A port that is free here, and points that take a second.
+    recipe = recipe.replace("8786", port).replace("ntk_width --profile smoke", "toy")
+    recipe = recipe.replace("seed=0:8", "count=1:3").replace("sweeps/seeds", str(tmp_path / "out"))
+    assert recipe.count(port) == 3
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    shell = subprocess.Popen(
+        ["bash", "-e", "-c", recipe],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        seen = ""
+        for line in shell.stdout:
+            seen += line
+            if "2 done, 0 failed, 0 left" in line:
+                break
+        assert "2 points: 2 done, 0 failed, 0 left" in seen
+        assert shell.wait(timeout=30) == 0
+    finally:
+        os.killpg(shell.pid, signal.SIGKILL)
 
 
 def kernels_of_nobody():

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from paperbook.cli import app
 from paperbook.errors import PaperbookError
-from paperbook.execution import run_in_place
+from paperbook.execution import is_stale, run_in_place
+from paperbook.sweep import stored
 from paperbook.sweep.plotting import summary_figure
 from paperbook.sweep.results import collect, summarise
 from paperbook.sweep.store import write_atomically
@@ -87,6 +88,40 @@ def test_results_are_rebuilt_from_notebooks_alone(filled):
     assert "6 points in results.parquet" in result.stdout
     assert len(pd.read_parquet(filled.folder / "results.parquet")) == 12
     assert (filled.folder / "summary.png").stat().st_size > 5000
+
+
+def test_a_stored_sweep_keeps_what_varies_and_says_what_was_fixed(filled, toy_book):
+    assert not is_stale("toy")
+    result = call("results", filled.folder, "-s", "largest", "--by", "count", "--store")
+    assert "stored as notebooks/sweeps/toy.csv" in result.stdout
+    table = stored.load("toy")
+    assert list(table.columns[:3]) == ["slug", "count", "scale"]
+    assert (table["mean"] == table["count"] * table["scale"]).all()
+    assert len(table) == 6
+    head = stored.header("toy")
+    assert head["fixed"]["plot"] is False
+    assert "count" not in head["fixed"]
+    assert list(stored.cells("toy", "largest", ["count"])["mean"]) == [1.5, 3.0, 4.5]
+    with pytest.raises(PaperbookError, match="unknown parameter 'counts'"):
+        stored.cells("toy", "largest", ["counts"])
+    line = stored.figure("toy", by=["count"], statistics=["largest"])
+    assert list(line.axes[0].lines[0].get_ydata()) == [1.5, 3.0, 4.5]
+    assert is_stale("toy")  # its outputs show another sweep, or none
+    run_in_place("toy")
+    assert not is_stale("toy")
+
+
+def test_without_a_stored_sweep_there_is_a_placeholder(toy_book):
+    assert stored.load("toy").empty
+    assert math.isnan(stored.cells("toy", "largest", ["count"])["mean"].max())
+    assert "no stored sweep" in stored.figure("toy").texts[0].get_text()
+
+
+def test_points_of_two_states_of_the_code_are_not_stored_together(filled):
+    table = collect(filled)
+    table.loc[0, "fingerprint"] = "other"
+    with pytest.raises(PaperbookError, match="one fingerprint"):
+        stored.write(table)
 
 
 def test_an_empty_folder_has_no_results(tmp_path):

@@ -35,8 +35,13 @@ def records(notebook: nbformat.NotebookNode) -> dict[str, Any]:
         for output in cell.get("outputs", []):
             name = output.get("metadata", {}).get("scrapbook", {}).get("name")
             if name:
-                found[name] = ast.literal_eval(output["data"][PREFIX + "text/plain"])
+                found[name] = _value(output["data"][PREFIX + "text/plain"])
     return found
+
+
+def _value(text: str) -> Any:
+    # Python writes these three without being able to read them as literals.
+    return float(text) if text in ("nan", "inf", "-inf") else ast.literal_eval(text)
 
 
 def chapter_record(source: Path | nbformat.NotebookNode) -> dict[str, Any] | None:

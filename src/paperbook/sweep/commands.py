@@ -139,8 +139,12 @@ def _write_results(store: Store) -> None:
     save_figure(summary_figure(table), store.folder)
 
 
-def results(folder: Path, statistics: list[str], by: list[str]) -> None:
-    """Rebuild table and figure of a sweep's folder and print the table's summary."""
+def results(folder: Path, statistics: list[str], by: list[str], keep: bool = False) -> None:
+    """Rebuild table and figure of a sweep's folder and print the table's summary.
+
+    With ``keep``, also put the table (the ``statistics`` alone, if named) into the book.
+    """
+    from paperbook.sweep import stored
     from paperbook.sweep.plotting import save_figure, summary_figure
     from paperbook.sweep.results import choose, collect, save, summarise, varied_columns
 
@@ -160,3 +164,6 @@ def results(folder: Path, statistics: list[str], by: list[str]) -> None:
         console.out.print(shown, markup=False)
     points = table["key"].nunique()
     console.out.print(f"\n{points} points in results.parquet; figure: {figure.name}")
+    if keep:
+        chosen = table[table["statistic"].isin(statistics)] if statistics else table
+        console.out.print(f"stored as {stored.write(chosen).relative_to(project.root())}")

@@ -6,12 +6,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from paperbook.errors import PaperbookError
 from paperbook.figures import color
 from paperbook.project import unknown
 from paperbook.sweep.results import choose, parameter_columns, summarise, varied_columns
+
+MOST_NUMBERS = 6  # columns of a heat map that have room for numbers
 
 
 def summary_figure(
@@ -74,11 +77,19 @@ def _looks_geometric(x: np.ndarray) -> bool:
 
 def _heat_map(panel: Axes, cells: pd.DataFrame, names: list[str]) -> None:
     grid = cells.pivot(index=names[1], columns=names[0], values="mean")
-    image = panel.imshow(grid.to_numpy(float), aspect="auto", origin="lower", cmap="cividis")
+    values = grid.to_numpy(float)
+    norm = LogNorm() if _looks_geometric(values[np.isfinite(values)]) else None
+    image = panel.imshow(values, aspect="auto", origin="lower", cmap="cividis", norm=norm)
+    panel.grid(False)
     panel.set_xticks(range(grid.shape[1]), [_label(value) for value in grid.columns])
     panel.set_yticks(range(grid.shape[0]), [_label(value) for value in grid.index])
     panel.set(xlabel=names[0], ylabel=names[1])
     panel.figure.colorbar(image, ax=panel)
+    if grid.shape[1] <= MOST_NUMBERS:
+        for (row, column), value in np.ndenumerate(values):
+            ink = "white" if image.norm(value) < 0.5 else "black"
+            text = f"{value:.3g}"
+            panel.text(column, row, text, ha="center", va="center", fontsize=9, color=ink)
 
 
 def _label(value: object) -> str:

@@ -23,6 +23,7 @@ from paperbook.sweep.jobs import Job
 from paperbook.sweep.store import Failure, Point, Store, read_run, write_atomically
 
 CONNECT_SECONDS = 8
+WORKER_SECONDS = 20  # a worker that was started just before this sweep needs some to join
 TASKS_PER_WORKER = 3  # running, next, and one on its way: memory stays flat
 _stops: dict[str, threading.Event] = {}
 
@@ -35,15 +36,18 @@ class Bundle:
     slug: str
     notebook: str
     card: str
+    stored_sweep: bytes
     limits: Limits
 
     def unpack(self, top: Path) -> None:
         """Write a book of this one chapter below ``top``."""
         folder = top / "notebooks"
-        folder.mkdir()
+        (folder / "sweeps").mkdir(parents=True)
         (top / "_config.yml").write_text("", encoding="utf-8")
         (folder / f"{self.slug}.ipynb").write_text(self.notebook, encoding="utf-8")
         (folder / f"{self.slug}.yaml").write_text(self.card, encoding="utf-8")
+        if self.stored_sweep:
+            (folder / "sweeps" / f"{self.slug}.csv").write_bytes(self.stored_sweep)
 
 
 @dataclass(frozen=True)
@@ -124,8 +128,12 @@ def _first_line(error: BaseException) -> str:
 
 def _check_workers(client) -> None:
     """Refuse workers that would compute something else."""
-    if not client.scheduler_info()["workers"]:
-        raise PaperbookError("the Dask scheduler has no workers: start one with `dask worker`")
+    try:
+        client.wait_for_workers(1, timeout=WORKER_SECONDS)
+    except TimeoutError:
+        raise PaperbookError(
+            "the Dask scheduler has no workers: start one with `dask worker`"
+        ) from None
     versions = client.run(installed_version, on_error="return")
     for worker, version in versions.items():
         if isinstance(version, BaseException):
@@ -167,11 +175,13 @@ class _Remote:
             yield Done(point, failure)
 
     def _submit(self, point: Point, tries: int):
+        table = project.sweep_path(point.slug)
         bundle = Bundle(
             self.sweep,
             point.slug,
             project.notebook_path(point.slug).read_text(encoding="utf-8"),
             project.card_path(point.slug).read_text(encoding="utf-8"),
+            table.read_bytes() if table.is_file() else b"",
             self.limits,
         )
         key = f"paperbook-{point.key}-{self.sweep}-{tries}"
